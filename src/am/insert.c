@@ -165,7 +165,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	CommandId	seen_from;
 	bool		is_unique = true;
 
-	lsm_require_preload("Or use DROP INDEX, so that the table can be written without it.");
+	lsm_require_preload("Or use DROP INDEX, so that the table can be written to without it.");
 	lsm_compare_check(index);
 	state = get_insert_state(index, heap, info);
 	old = MemoryContextSwitchTo(get_row_context(state, info));

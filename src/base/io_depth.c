@@ -15,7 +15,7 @@
 #include "utils/spccache.h"
 #include "utils/syscache.h"
 
-/* Has effective_io_concurrency been set, either as a setting or for this tablespace? */
+/* Has effective_io_concurrency been set, in the configuration or for this tablespace? */
 static bool
 concurrency_is_set(Oid tablespace)
 {
@@ -71,7 +71,10 @@ lsm_reads_in_flight(Oid tablespace, bool maintenance)
 	return lsm_can_prefetch() ? tablespace_reads_in_flight(tablespace, maintenance) : 0;
 }
 
-/* Like lsm_reads_in_flight, for the prefetching scan, which can also use a read stream. */
+/*
+ * Like lsm_reads_in_flight, for the prefetching scan, which can also use a read stream.
+ * pg_lsm.prefetch_depth, if set, replaces the tablespace's value.
+ */
 int
 lsm_scan_reads_in_flight(Oid tablespace)
 {

@@ -72,8 +72,8 @@ typedef struct LsmClaim
  * conclude_visit in worker.c, leave_database_alone in launcher.c):
  *
  *	asked			note_debt sets it if a job is large or under way, or a small job is due and
- *					the database has a worker.  note_debt runs after a seal, a new open page,
- *					VACUUM, lsm_compact or a visit.  conclude_visit sets it if the index was busy or
+ *					the database has a worker.  note_debt runs after a seal, a batch, a new open
+ *					page, VACUUM, lsm_compact or a visit.  conclude_visit sets it if the index was busy or
  *					locked, or the visit raised an error.  lsm_request_begin clears it.
  *	idle_check		note_debt sets it if there is more than one run, except after a visit to
  *					an idle index that left nothing to do.  After such a visit,

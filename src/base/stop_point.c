@@ -164,12 +164,14 @@ lsm_stop_point_reach(const char *name)
 	int			point = find_word(point_names, lengthof(point_names), name, strlen(name));
 	const char *list = stop_at;
 	StopItem	item;
+	int			passes;
 
 	Assert(point >= 0);
 	Assert(InterruptHoldoffCount == 0 && CritSectionCount == 0);
+	passes = passed[point]++;
 	while (take_item(&list, &item))
 	{
-		if (item.point != point || passed[point]++ < item.passes)
+		if (item.point != point || passes < item.passes)
 			continue;
 		switch (item.action)
 		{

@@ -39,7 +39,7 @@
 #define PHASE_WRITE 4
 
 /* TRUNCATE and commands that rewrite a table also build the index. */
-#define BUILD_WAY_OUT "To empty or rewrite a table without that, use DROP INDEX on its lsm indexes first."
+#define BUILD_WAY_OUT "To truncate or rewrite a table without preloading, use DROP INDEX on its lsm indexes first."
 
 /* For a unique index: the last entry of a live row. */
 typedef struct LastLive
@@ -162,7 +162,7 @@ write_run(LsmBuildSpool *spool, Relation heap)
 
 		if (!lsm_manifest_reserve(index, job_id, next_segment_blocks(spool, written), LSM_LEAST_EXTENT,
 								  &reservation))
-			elog(ERROR, "index \"%s\" is being written to by others",
+			elog(ERROR, "index \"%s\" is being written to by another process",
 				 RelationGetRelationName(index->rel));
 		builder = lsm_builder_create(index->rel, spool->ks, reservation.segment_id,
 									 reservation.start, reservation.length, &spool->mode,
@@ -191,8 +191,9 @@ write_run(LsmBuildSpool *spool, Relation heap)
 }
 
 /*
- * Refuse tables whose rows are not in blocks, such as those of Citus's columnar.  Their TIDs are
- * row numbers, but lsm_check and the prefetching scan take TIDs for positions in the table's file.
+ * Refuse tables whose rows are not in blocks, such as Citus columnar tables.  Their TIDs are row
+ * numbers, but lsm_check and the look-ahead of ON CONFLICT take TIDs for positions in the table's
+ * file.
  */
 static void
 require_rows_in_blocks(Relation heap)
@@ -210,7 +211,7 @@ require_rows_in_blocks(Relation heap)
 /*
  * Refuse pattern operator classes with nondeterministic collations.  These classes compare bytes,
  * but their "=" is the type's own operator.  Under a nondeterministic collation, the two differ.
- * Core refuses this only for btree's classes, which it knows by name.
+ * Core refuses this only for btree's classes, which it knows by OID.
  */
 static void
 check_collations(Relation index)

@@ -80,7 +80,7 @@ classes_match(Oid one, Oid other)
 	return match;
 }
 
-/* Do the indexes differ in nothing but their methods? */
+/* Do the indexes have the same columns, conditions, collations, orders, and operator classes? */
 static bool
 indexes_match(Relation heap, Relation new_index, Relation old_index)
 {
@@ -154,7 +154,7 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
 	if (new_index->rd_index->indrelid != RelationGetRelid(heap) || new_index == old_index)
-		refuse_swap(new_index, old_index, "They must be two indexes of one table.");
+		refuse_swap(new_index, old_index, "They must be two different indexes on the same table.");
 	if (new_index->rd_rel->relkind != RELKIND_INDEX || old_index->rd_rel->relkind != RELKIND_INDEX)
 		refuse_swap(new_index, old_index, "Partitioned indexes cannot be swapped.");
 	if (!is_lsm_or_btree(new_index) || !is_lsm_or_btree(old_index))
@@ -172,7 +172,7 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 		refuse_swap(new_index, old_index,
 					"Exclusion constraints and deferrable constraints are not supported.");
 	if (becomes_lsm && needs_btree(old_index))
-		refuse_swap(new_index, old_index, "Foreign keys refer to the old index, and need a B-tree.");
+		refuse_swap(new_index, old_index, "Before PostgreSQL 18, foreign keys that refer to the old index need a B-tree.");
 	if (becomes_lsm && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
 		!lsm_has_key_parameter(new_index))
 		refuse_swap(new_index, old_index, "The index of a key needs the storage parameter \"lsm\".");
@@ -218,12 +218,16 @@ lsm_replace_classes(Oid index, const oidvector *before, const oidvector *after, 
 	}
 }
 
-/* Returns the table of an index.  Raises an error if the user does not own the index. */
+/* Returns the table of an index.  Raises an error unless it is an index that the user owns. */
 Oid
 lsm_owned_table(Oid index)
 {
-	Oid			table = IndexGetRelation(index, false);
+	Oid			table = IndexGetRelation(index, true);
 
+	if (!OidIsValid(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("relation with OID %u is not an index", index)));
 	if (!lsm_owns_relation(index, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
 	return table;
@@ -253,7 +257,7 @@ lsm_convert_swap(PG_FUNCTION_ARGS)
 	DeleteComments(new_oid, RelationRelationId, 0);
 	CommandCounterIncrement();
 	index_concurrently_swap(new_oid, old_oid, psprintf("lsm_convert_%u_old", old_oid));
-	/* Plans that use the old index become invalid. */
+	/* Invalidate cached plans that use the old index. */
 	CacheInvalidateRelcache(heap);
 	CommandCounterIncrement();
 	columns = IndexRelationGetNumberOfKeyAttributes(old_index);

@@ -47,8 +47,8 @@
 #define FULL_GROWN 0.7
 
 /*
- * Returns how often the scan will run. Like core, we assume once per row of the smallest outer
- * relation.
+ * Returns how many times the scan will run: once per row of the smallest outer relation. Core also
+ * reduces the number of rows if that relation is the inner side of a semijoin.
  */
 double
 lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path)
@@ -137,8 +137,8 @@ lsm_prefetch_is_lsm(const IndexOptInfo *index)
 }
 
 /*
- * Returns the share of index pages that follow the previous page. A B-tree stores equal keys once,
- * so with many equal keys its leaves seem more than full.
+ * Returns the share of index pages that follow the previous page. A B-tree that deduplicates stores
+ * equal keys once, so with many equal keys its leaves seem more than full.
  */
 static double
 following_share(PlannerInfo *root, IndexOptInfo *index)
@@ -192,13 +192,13 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	shape->index_saved = loops > 1 ? 0 : share * index_saving(root, index, index_pages);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
 	shape->pages = index_pages_fetched(shape->tuples * loops, rel->pages, index->pages, root) / loops;
-	shape->neighbours = ceil(selectivity * rel->pages);
-	best = shape->random_cost + (shape->neighbours - 1) * shape->sequential_cost;
+	shape->neighbors = ceil(selectivity * rel->pages);
+	best = shape->random_cost + (shape->neighbors - 1) * shape->sequential_cost;
 	if (loops > 1)
 	{
-		shape->neighbours = index_pages_fetched(shape->neighbours * loops, rel->pages,
+		shape->neighbors = index_pages_fetched(shape->neighbors * loops, rel->pages,
 												index->pages, root) / loops;
-		best = shape->neighbours * shape->random_cost;
+		best = shape->neighbors * shape->random_cost;
 	}
 	shape->scattered = 1 - correlation * correlation;
 	shape->reading_cost = share * (shape->scattered * shape->pages * shape->random_cost +
@@ -207,7 +207,7 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	shape->table_pages = share * rel->pages;
 	shape->tuples *= share;
 	shape->pages *= share;
-	shape->neighbours *= share;
+	shape->neighbors *= share;
 	lsm_prefetch_divide(shape, rel, 1);
 }
 
@@ -248,7 +248,7 @@ void
 lsm_prefetch_cost_by_page(CustomPath *path, const LsmScanShape *shape, int depth)
 {
 	double		pages = shape->scattered * shape->pages_by_round +
-		(1 - shape->scattered) * shape->neighbours;
+		(1 - shape->scattered) * shape->neighbors;
 	double		share = Min(pages / shape->rounds / Max(path->path.parent->pages, 1), 1);
 	double		page_cost = shape->random_cost -
 		(shape->random_cost - shape->sequential_cost) * sqrt(share);

@@ -22,7 +22,7 @@ typedef struct LsmScanShape
 	double		pages;			/* pages read, if there is no correlation */
 	double		rounds;			/* by page: number of rounds, of all processes */
 	double		pages_by_round; /* as `pages`, summed over all rounds */
-	double		neighbours;		/* pages read, if the correlation is perfect */
+	double		neighbors;		/* pages read, if the correlation is perfect */
 	double		scattered;		/* 1: no correlation; 0: perfect */
 	double		random_cost;	/* of a page */
 	double		sequential_cost;

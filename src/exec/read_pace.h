@@ -23,7 +23,7 @@ typedef struct LsmReadPace
 	BlockNumber probe;			/* a page that is timed, not prefetched; or invalid */
 	int			since_probe;	/* pages since the last probe */
 	BlockNumber last_ahead;		/* the latest page ahead, or invalid */
-	int			following;		/* share of pages that follow the previous page */
+	int			following;		/* share of pages that follow the previous one, of FOLLOWING_ONE */
 	bool		has_read_ahead; /* in this scan of the index or an earlier one */
 	uint64		missing;		/* pages ahead that had to be read */
 } LsmReadPace;

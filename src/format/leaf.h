@@ -82,7 +82,7 @@ StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-d
  * exact the mode, the less space entries take.  A batch and CREATE INDEX know the mode
  * exactly.  A merge joins the modes of its inputs.  Records of segments and runs store the mode.
  *
- * A mode only widens.  An entry whose TID does not fit the mode begins a new leaf,
+ * A mode only widens.  An entry whose TID does not fit the leaf's coding begins a new leaf,
  * and the mode of this leaf and all later ones covers the TID.  If more than half of
  * a leaf's keys lack the mode's length and differ from the previous key, all later leaves of
  * the segment use the variable coding.

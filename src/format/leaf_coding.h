@@ -3,7 +3,7 @@
  *	  The variable coding of entries on packed pages, for writing (leaf_build.c) and
  *	  reading (leaf_read.c).
  *
- * The first entry of a group is whole.  The others are differences from the previous
+ * The first entry of a group shares no bytes.  The others are differences from the previous
  * entry:
  *
  *		head		one byte: number of bytes shared with the previous key (high nibble),
@@ -27,8 +27,8 @@
 
 /*
  * If the page's header gives a key length, groups with keys of this length are framed
- * (see frame.h).  A group with keys of other lengths begins with this byte, and its
- * entries follow in the variable coding.
+ * (see frame.h).  A group that begins with a key of another length begins with this byte,
+ * and its entries follow in the variable coding.
  */
 #define NO_FRAME	0x80
 #define FRAME_HEAD	4			/* bytes before the first key of a frame */
@@ -79,7 +79,10 @@ lsm_decode_tid(uint64 code, const LsmLeafCoding *c)
 
 /*
  * Sets *key to the first key of a group.  Returns its length, or 0 if the head does not
- * hold the length.  Even on a damaged page, eight bytes can be read at *key.
+ * hold the length or the key is empty; *key is not the key then.  Even on a damaged page, eight
+ * bytes can be read at *key.
+ *
+ * REQUIRES: lsm_leaf_check has found nothing.
  */
 static inline uint32
 lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **key)

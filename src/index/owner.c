@@ -2,7 +2,7 @@
  * owner.c
  *	  Chooses the user who runs operator class functions.
  *
- * Merges and lsm_check run these functions as the table's owner, in a security-restricted
+ * Merges, VACUUM and lsm_check run these functions as the table's owner, in a security-restricted
  * operation, no matter who triggers the work.  A statement's batch runs them as the statement's
  * user and with the statement's search_path, as inserting row by row would.  Encoded keys compare
  * as bytes and run no user code, so they need no switch.
@@ -90,7 +90,8 @@ lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 
 /*
  * Like lsm_owner_enter, for code that core already runs as the table's owner, such as VACUUM.
- * Since PostgreSQL 17, core also sets a safe search_path for such code.
+ * Since PostgreSQL 17, core also sets a safe search_path for such code.  Before 17, the session's
+ * search_path stays if all comparison functions are in pg_catalog.
  */
 void
 lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved)

@@ -288,7 +288,7 @@ write_runs(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 			continue;
 		image = lsm_builder_create_image(batch->ks, &batch->mode);
 		if (!lsm_builder_add(image, &entry))
-			elog(ERROR, "entry does not fit an empty run of index \"%s\"", batch->ks->index_name);
+			elog(ERROR, "entry does not fit into an empty run of index \"%s\"", batch->ks->index_name);
 	}
 	if (image != NULL)
 		install_image(batch, heap, image, refs + first, count - first);
@@ -456,7 +456,10 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	}
 }
 
-/* Write a batch whose statement has closed its relations. The insert's locks are still held. */
+/*
+ * Write a batch whose statement may have closed its relations, and open them again. The insert's
+ * locks are still held.
+ */
 static void
 open_and_flush(LsmBatch *batch)
 {
@@ -474,8 +477,8 @@ open_and_flush(LsmBatch *batch)
 
 /*
  * Let a guarded batch take entries of this statement. All entries of a guarded batch belong to one
- * statement, and are written when that statement ends. Returns false if another statement's entries
- * wait in the batch.
+ * statement, and are written at the latest when that statement ends. Returns false if another
+ * statement's entries wait in the batch, or if the batch is being written.
  */
 bool
 lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 statement)
@@ -554,7 +557,7 @@ first_waiting(void)
 	return NULL;
 }
 
-/* Write all batches. */
+/* Write all batches that can be written now. */
 void
 lsm_batch_flush_all(void)
 {
@@ -600,8 +603,8 @@ lsm_batch_flush_index(Relation index)
 }
 
 /*
- * Write the batch of this index before a scan, unless the scan can see none of its rows. A snapshot
- * sees only rows that earlier commands inserted.
+ * Write the batch of this index before a scan, unless the scan can see none of its rows. An MVCC
+ * snapshot sees only rows that earlier commands inserted.
  */
 void
 lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)

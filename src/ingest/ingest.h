@@ -12,7 +12,7 @@ typedef enum LsmInsertResult
 	LSM_INSERTED,
 	LSM_INSERT_FULL,			/* the page is full: seal it */
 	LSM_INSERT_CLOSED,			/* the page is no longer open */
-	LSM_INSERT_BUSY				/* another process has locked it, and the caller does not wait */
+	LSM_INSERT_BUSY				/* others have locked or changed it, and the caller does not wait */
 } LsmInsertResult;
 
 /* write_buffer.c */

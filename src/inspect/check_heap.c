@@ -4,8 +4,8 @@
  *	  twice.
  *
  * While the verifier reads the segments, it adds each entry's values and TID to a Bloom filter.
- * Then it scans the table as CREATE INDEX does.  If the filter lacks a row's values and TID, the
- * row has no entry.  A false positive can hide a missing entry; the next verification uses
+ * Then it scans the table as CREATE INDEX CONCURRENTLY does.  If the filter lacks a row's values and
+ * TID, the row has no entry.  A false positive can hide a missing entry; the next verification uses
  * another seed and will probably find it.
  *
  * The scan uses a snapshot taken before the first version was read.  If the snapshot sees a

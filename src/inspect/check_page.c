@@ -36,7 +36,7 @@ lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 /*
  * Report an item of a block, such as "entry", that is out of order.  Does not return.  The page
  * may be undamaged: if functions compare the keys, the order of keys can change after the page
- * was written.
+ * was written.  If `ordinal` is negative, `item` alone names the item.
  */
 void
 lsm_check_report_order(LsmCheck *c, BlockNumber block, const char *item, int ordinal,

@@ -125,7 +125,7 @@ note_before_array(Searches *searches)
 
 /*
  * Limit the number of descents, since a scan does not descend to a page that it is already on.
- * btcostestimate has the same limit.
+ * Since 17, btcostestimate has the same limit.
  */
 static double
 limit_searches(const IndexOptInfo *index, double count)
@@ -184,12 +184,12 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 
 /*
  * btcostestimate charges for one tree, but a search descends in every run.  For each run except the
- * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
- * for each page.  Small runs are new and therefore in memory, so we weight these leaves by their
- * runs' share of the index.  Together they add less than one page for each search.  In a small
- * index, leaves and descents count less.  Otherwise a table that grows from nothing would get
- * sequential scans, and sessions would keep these plans.  Pages that are read repeatedly count as
- * in genericcostestimate.
+ * largest, we add a leaf and the part of btcostestimate's descent that depends on the height: 50
+ * times cpu_operator_cost for each page.  We do not charge for comparisons.  Small runs are new and
+ * therefore in memory, so we weight these leaves by their runs' share of the index.  Together they
+ * add less than one page for each search.  In a small index, leaves and descents count less.
+ * Otherwise a table that grows from nothing would get sequential scans, and sessions would keep
+ * these plans.  Pages that are read repeatedly count as in genericcostestimate.
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
@@ -241,7 +241,7 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 }
 
 /*
- * Before 18, a btree scan does not skip.  If only a later column has a condition, the scan reads
+ * Before 18, a B-tree scan does not skip.  If only a later column has a condition, the scan reads
  * the whole index.  Before 17, the scan descends once for each combination of array elements, and
  * there may be millions of combinations.  We take the costs of 18 if they are lower.  Before 17,
  * the planner may also leave arrays on later columns to the executor, which tests each row.  With
@@ -280,9 +280,9 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 #endif
 
 /*
- * The amcostestimate callback.  Charges what btcostestimate charges, so that a query gets the same
- * plan as with a btree.  Adds the cost of searching further runs.  Before 18, may charge less for a
- * scan that skips or has arrays (credit_skipping).
+ * The amcostestimate callback.  Charges what btcostestimate charges, so that a query usually gets the
+ * same plan as with a B-tree.  Adds the cost of searching further runs.  Before 18, may charge less
+ * for a scan that skips or has arrays (credit_skipping).
  */
 void
 lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
@@ -303,7 +303,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		info->pages = Max(Min(info->pages, shape.pages), 1);
 	}
 
-	/* Before 18, the planner knows only btrees' heights, and would not charge for our descents. */
+	/* Before 18, the planner knows only B-trees' heights, and would not charge for our descents. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,

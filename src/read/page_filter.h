@@ -21,12 +21,12 @@ typedef struct LsmPageFilter
 	uint32		count;			/* entries in the filter */
 	uint16		upper;			/* pd_upper of the page at the last catch-up */
 	uint64		stamp;			/* of the page at the last catch-up */
-	uint32		credit;			/* entries that the filter may read; lookups without a
-								 * filter have paid for them */
+	uint32		credit;			/* entries that the filter may read; lookups that
+								 * could not use the filter have paid for them */
 	bool		is_final;		/* the filter has all entries of a sealed page */
 } LsmPageFilter;
 
-/* Items that a filter does not have yet. */
+/* Items that a filter does not have yet; if `anew`, all items of the page. */
 typedef struct LsmPageNews
 {
 	uint64		stamp;

@@ -129,7 +129,7 @@ lsm_reader_next(LsmReader *reader)
 		lsm_reader_fill(reader);
 }
 
-/* Moves on by n entries.  REQUIRES: the reader has decoded them. */
+/* Move on by n entries.  REQUIRES: the reader has decoded them. */
 static inline void
 lsm_reader_skip(LsmReader *reader, int n)
 {
@@ -145,7 +145,7 @@ lsm_reader_is_beyond(const LsmReader *reader)
 		lsm_beyond(reader->cx.ks, reader->limit, reader->cursor->entry, reader->direction);
 }
 
-/* Finds the page that an entry was read from. Returns false if that is no longer known. */
+/* Find the page that an entry was read from. Returns false if that is no longer known. */
 static inline bool
 lsm_reader_page_of(const LsmReader *reader, const LsmEntry *entry, LsmPageRef *ref)
 {

@@ -1,6 +1,6 @@
 /*
  * run_filter.c
- *	  Keeps the filters that a reader makes for small runs.
+ *	  Keeps the filters that a reader makes for small runs and for pages of the write buffer.
  */
 #include "postgres.h"
 
@@ -46,7 +46,10 @@ lsm_run_filters_begin(LsmRunFilterSet *set)
 	set->in_use = 0;
 }
 
-/* Returns the filters of a run, made or not.  The pointer is valid while the version has the run. */
+/*
+ * Returns the filters of a run, whether or not they have been made.  The pointer is valid while the
+ * version has the run.
+ */
 LsmRunFilter *
 lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id)
 {
@@ -70,7 +73,10 @@ free_own_filter(LsmOwnFilter *own)
 		pfree(own->filter.blocks);
 }
 
-/* Called when the reader has the filters of all the version's runs.  Frees those of other runs. */
+/*
+ * Called when the reader has the filters of all the version's runs.  Frees those of other runs
+ * if there are more than MOST_GONE.
+ */
 void
 lsm_run_filters_end(LsmRunFilterSet *set)
 {

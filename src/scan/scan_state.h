@@ -24,13 +24,13 @@ typedef enum ScanPlace
 /* The latest moves between combinations; see scan_pace.c. */
 typedef struct LsmPace
 {
-	int			seeks;			/* since the scan last tried to read on */
-	int			wait;			/* seeks until the scan tries again */
+	int			seeks;			/* and lookups since reading on last failed */
+	int			wait;			/* value of `seeks` at which the scan tries again */
 	bool		is_sought;		/* the current combination was sought, not looked up */
 	uint64		sought;			/* is_sought: number of the combination */
 	bool		found;			/* is_sought: the combination has entries */
 	int			lookups;		/* lookups that may fail until the next seek */
-	int			near;			/* combinations in a row that began a few entries on */
+	int			near;			/* combinations in a row that were a few entries away */
 	int			unplaced;		/* entries to filter before the next entry is placed */
 } LsmPace;
 

@@ -6,7 +6,8 @@
  * (lsm_rule_rank).  It visits the index for about a tenth of a second in a transaction of its own,
  * and chooses again.  It holds no merge lock between two steps, so that VACUUM gets its turn.  It
  * holds no lock at all between two transactions.  It exits after a second without work, when
- * pg_lsm.max_workers is lowered, or when a command needs exclusive use of the database.
+ * the database has more workers than a lowered pg_lsm.max_workers allows, or when a command needs
+ * exclusive use of the database.
  *
  * Several workers may merge one index, each with its own job.
  */
@@ -66,7 +67,7 @@ typedef enum WorkResult
 	WORK_MORE,					/* there is more to do */
 	WORK_BUSY,					/* no step is possible: others hold the merge lock or job locks */
 	WORK_LOCKED,				/* another process holds a relation lock */
-	WORK_GONE,					/* the index is dropped, or not visible yet */
+	WORK_GONE,					/* the index is dropped, not ready, or not visible yet */
 	WORK_FAILED,				/* the visit raised an error */
 	WORK_LEAVE					/* a command needs exclusive use of the database */
 } WorkResult;
@@ -89,7 +90,10 @@ static void
 detach_worker(int code, Datum arg)
 {
 	lsm_slot_release();
-	/* From 19 on, a command that needs exclusive use of the database terminates its workers. */
+	/*
+	 * From 19 on, a command that needs exclusive use of the database terminates its workers.  So may
+	 * users, and fatal errors.
+	 */
 	if (code != 0)
 		lsm_slots_postpone_database(MyDatabaseId, DATABASE_WANTED_MS);
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
@@ -246,9 +250,9 @@ step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
 }
 
 /*
- * Take one step of a job.  Jobs that are due come first, lowest levels first.  Then comes a job
- * that readers have paid for.  Last, if the index is idle, comes a job that is worthwhile for an
- * idle index.
+ * Take one step of a job.  If the manifest is nearly full, the job that makes room soonest comes
+ * first.  Then come jobs that are due, lowest levels first.  Then comes a job that readers have paid
+ * for.  Last, if the index is idle, comes a job that is worthwhile for an idle index.
  */
 static WorkResult
 take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
@@ -381,7 +385,7 @@ log_trouble(LsmIndexSlot *slot, WorkResult result, int64 wait_ms)
 			(errmsg("could not merge index \"%s\"", index_name),
 			 result == WORK_FAILED ?
 			 errdetail("Attempts that have failed since a worker last finished all merges: %d.", slot->failures) :
-			 errdetail("For a minute, other sessions have held locks on it or on its table."),
+			 errdetail("For a minute or longer, other sessions have held locks on it or on its table."),
 			 errhint("Remove the cause. A worker tries again in %d s.",
 					 (int) ((wait_ms + 999) / 1000))));
 }

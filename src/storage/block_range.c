@@ -3,7 +3,7 @@
  *	  Reads neighboring blocks of an index in order, ahead of the caller, with core's read stream.
  *	  Before 17, reads nothing ahead.
  *
- * The stream pins pages ahead of the caller, at most as many as the ring has.  After an error, the
+ * The stream pins pages ahead of the caller: with a ring, at most as many as the ring has.  After an error, the
  * resource owner releases the pins.  The caller need not read the range to its end, and may read
  * other blocks in between.  A pin does not keep others from writing to a page, so a page may have a
  * new owner by the time the caller gets it.  The caller checks the owner under a lock, as after any

@@ -18,8 +18,8 @@
 #include "unique/look_ahead_state.h"
 #include "utils/memutils.h"
 
-/* A key with more string bytes is not searched for, since it may be too long for the index. */
-#define LONGEST_STRINGS	(LSM_MAX_ENTRY_SIZE / 4)
+/* A key with longer variable-length values is not searched for: it may be too long for the index. */
+#define LONGEST_VALUES	(LSM_MAX_ENTRY_SIZE / 4)
 
 /* --- the index --------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ can_find_keys(Relation index, const IndexInfo *info)
 		lsm_index_open(index)->ks->hashing.least_columns > 0;
 }
 
-/* Does each row get a new key in this index, for example from a sequence? */
+/* Does each row probably get a new key in this index, for example from a sequence? */
 static bool
 generates_keys(const LsmLookAhead *a, const IndexInfo *info)
 {
@@ -63,9 +63,9 @@ is_only_constraint(const ResultRelInfo *target, Relation index)
 
 /*
  * May the executor skip its check for rows whose keys are absent?  The executor skips the check if
- * the index's description says that it is not unique.  But it always checks an arbiter that the
- * statement names.  If the table has no other unique or exclusion constraint, we can remove the
- * name.
+ * the index's description says that it is not unique.  But if the statement names arbiters and none
+ * of them is checked, the executor raises an error.  If the table has no other unique or exclusion
+ * constraint, this function removes the name.
  */
 static bool
 may_skip_checks(LsmLookAhead *a)
@@ -149,7 +149,7 @@ form_row_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int nu
 		if (ks->columns[i].typlen == -1)
 			strings += toast_raw_datum_size(values[i]);
 	}
-	if (strings > LONGEST_STRINGS)
+	if (strings > LONGEST_VALUES)
 		return false;
 	ItemPointerSet(&tid, number, FirstOffsetNumber);
 	lsm_keyspace_form(ks, values, isnull, &tid, entry);
@@ -158,7 +158,7 @@ form_row_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int nu
 
 /*
  * Find out which table blocks the keys lead to, and which rows can be kept back.  While the reader
- * pins the gate, no other row gets a TID that the reader finds.  Rows with the same key lead to the
+ * pins the gate, no TID that it finds can be reused for another row.  Rows with the same key lead to the
  * same block.
  */
 static void

@@ -266,6 +266,7 @@ SELECT lsm_convert_swap('conv.other', 'conv.two');
 ALTER INDEX conv.other SET (lsm = true);
 SELECT lsm_convert_swap('conv.other', 'conv.two');
 SELECT lsm_convert_swap('conv.other', 'conv.other');
+SELECT t.error_of($$SELECT lsm_convert_swap('conv."T t"', 'conv.two')$$);
 
 REVOKE USAGE ON SCHEMA conv FROM regress_convert;
 DROP ROLE regress_convert;
