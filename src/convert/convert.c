@@ -25,7 +25,6 @@
 #include "base/compat.h"
 #include "base/preload.h"
 #include "base/stop_point.h"
-#include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "convert/swap.h"
@@ -262,19 +261,9 @@ run_steps(List *steps, MemoryContext context)
 static LockRelId
 table_of(Oid index)
 {
-	Relation	heap;
-	LockRelId	id;
+	Relation	heap = table_open(lsm_owned_table(index), AccessShareLock);
+	LockRelId	id = heap->rd_lockInfo.lockRelId;
 
-	if (get_rel_name(index) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", index)));
-	if (!OidIsValid(IndexGetRelation(index, true)))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index", get_rel_name(index))));
-	heap = table_open(lsm_owned_table(index), AccessShareLock);
-	id = heap->rd_lockInfo.lockRelId;
 	table_close(heap, AccessShareLock);
 	return id;
 }

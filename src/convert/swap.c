@@ -222,14 +222,19 @@ lsm_replace_classes(Oid index, const oidvector *before, const oidvector *after, 
 Oid
 lsm_owned_table(Oid index)
 {
+	char	   *name = get_rel_name(index);
 	Oid			table = IndexGetRelation(index, true);
 
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", index)));
 	if (!OidIsValid(table))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("relation with OID %u is not an index", index)));
+				 errmsg("\"%s\" is not an index", name)));
 	if (!lsm_owns_relation(index, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, name);
 	return table;
 }
 
