@@ -11,7 +11,6 @@ from .verdicts import at_least, at_most, median_or_none, number, of_repeats
 
 ROWS = 200_000              # at most: the index stays in memory
 SHARE = 0.1                 # of --rows
-LOOKUPS = 200_000           # at most: seconds, so that the machine's moods even out
 EXISTING = 0.1              # of the rows of a statement with ON CONFLICT
 TICK_S = 0.01               # resolution of CPU times
 HEX = "md5(g::text)"
@@ -123,11 +122,10 @@ class KeyTypeBars:
     def _measure_method(self, bench, repeat):
         batch = bench.options.batch
         self.rows = min(bench.rows(SHARE), ROWS) // batch * batch
-        lookups = min(LOOKUPS, self.rows)
         self.values = {
             "name": self.key.name, "columns": self.key.columns, "keys": self.key.keys, "before": self.key.before,
             "names": ", ".join(self.key.names), "batch": batch, "existing": int(batch * EXISTING),
-            "pieces": self.rows // batch, "all": self.rows + lookups, "lookups": lookups, "folder": bench.server.data,
+            "pieces": self.rows // batch, "all": 2 * self.rows, "lookups": self.rows, "folder": bench.server.data,
             "condition": " AND ".join("%s = r.%s" % (name, name) for name in self.key.names)}
         self.missing = self.key.why_missing(bench.server)
         if self.missing:
