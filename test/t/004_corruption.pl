@@ -108,14 +108,7 @@ $node->safe_psql('postgres', 'DROP TABLE beyond');
 # lead to wrong rows.
 foreach my $lost ('empty', "another's")
 {
-	$node->safe_psql('postgres', q{
-		CREATE TABLE lost (k int) WITH (autovacuum_enabled = off);
-		INSERT INTO lost SELECT generate_series(1, 200);
-		CREATE INDEX lost_k ON lost USING lsm (k);
-	});
-	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('lost_k')});
-	$node->stop;
-	my @leaves = grep { $_->{kind} eq 'leaf' } page_kinds($file);
+	my ($file, @leaves) = make_leaves('lost');
 	cmp_ok(scalar @leaves, '>', 10, 'the segment has many leaves');
 	my $page = "\0" x 8192;
 	if ($lost ne 'empty')
@@ -133,20 +126,14 @@ foreach my $lost ('empty', "another's")
 }
 
 # A leaf counts an entry that it does not have. VACUUM raises an error before it changes the page, and the server goes on.
-$node->safe_psql('postgres', q{
-	CREATE TABLE miscounted (k int) WITH (autovacuum_enabled = off);
-	INSERT INTO miscounted SELECT generate_series(1, 50);
-	CREATE INDEX miscounted_k ON miscounted USING lsm (k);
-});
-my $miscounted = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('miscounted_k')});
-$node->stop;
-my $counting = (grep { $_->{kind} eq 'leaf' } page_kinds($miscounted))[-1];
+my ($miscounted, @counted) = make_leaves('miscounted');
+my $counting = $counted[-1];
 my $counting_page = page_read($miscounted, $counting->{block});
 substr($counting_page, 24, 2) = pack 'S', unpack('S', substr($counting_page, 24, 2)) + 1;		# entry_count
 set_crc(\$counting_page);
 page_write($miscounted, $counting->{block}, $counting_page);
 $node->start;
-$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; DELETE FROM miscounted WHERE k > 25');
+$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; DELETE FROM miscounted WHERE k > 100');
 my (undef, undef, $counting_err) = $node->psql('postgres', 'VACUUM miscounted');
 like($counting_err, qr/ERROR:  index "miscounted_k" is corrupted at block $counting->{block}: entries cannot be removed/, 'VACUUM reports a wrong number of entries');
 $node->safe_psql('postgres', 'DROP TABLE miscounted');
@@ -475,7 +462,20 @@ like($err, qr/permission denied to check index "a_k", skipping it/, 'lsm_check_a
 $node->stop;
 done_testing();
 
-# Damages the file of a case. Sets $case->{at} to a description of the damage and $case->{must} to the required result.
+# Makes a table of 200 rows with an index, and stops the server. Returns the index's file and its leaves.
+sub make_leaves
+{
+	my ($table) = @_;
+
+	$node->safe_psql('postgres', "
+		CREATE TABLE $table (k int) WITH (autovacuum_enabled = off);
+		INSERT INTO $table SELECT generate_series(1, 200);
+		CREATE INDEX ${table}_k ON $table USING lsm (k)");
+	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('${table}_k')");
+	$node->stop;
+	return ($file, grep { $_->{kind} eq 'leaf' } page_kinds($file));
+}
+
 # Makes a table with an index whose entries are on an open page, and stops the server. Returns the index's file and the
 # page's block.
 sub make_open_page
@@ -493,6 +493,7 @@ sub make_open_page
 	return ($file, $page->{block});
 }
 
+# Damages the file of a case. Sets $case->{at} to a description of the damage and $case->{must} to the required result.
 sub damage
 {
 	my ($case) = @_;
