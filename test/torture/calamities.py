@@ -38,7 +38,6 @@ class CalamityRound(TortureRound):
         self.deadly = False         # connections may be lost
         self.done = []
         self.next_point = 0         # a place in POINTS
-        self.periods = 0
 
     def begin(self, server, options):
         """Once there is a server."""
@@ -90,8 +89,9 @@ class CalamityRound(TortureRound):
         """Take the points in turn. (Recovery, which alone reaches redo, takes no advisory lock. See die_full.)"""
         if self.calamity != "full_at_point":
             return ""
-        self.periods += 1
-        return POINTS[(self.next_point + self.periods - 1) % len(POINTS)]
+        point = POINTS[self.next_point % len(POINTS)]
+        self.next_point += 1
+        return point
 
     def verify_all(self):
         self.calm = True
