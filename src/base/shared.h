@@ -73,8 +73,8 @@ typedef struct LsmClaim
  *
  *	asked			note_debt sets it if a job is large or under way, or a small job is due and
  *					the database has a worker.  note_debt runs after a seal, a batch, a new open
- *					page, VACUUM, lsm_compact or a visit.  conclude_visit sets it if the index was busy or
- *					locked, or the visit raised an error.  lsm_request_begin clears it.
+ *					page, VACUUM, lsm_compact or a visit.  conclude_visit sets it if the index
+ *					was busy or locked, or the visit raised an error.  lsm_request_begin clears it.
  *	idle_check		note_debt sets it if there is more than one run, except after a visit to
  *					an idle index that left nothing to do.  After such a visit,
  *					lsm_request_note clears it.  conclude_visit sets it unless all is done,
